@@ -91,6 +91,24 @@ static void send_epoch(struct postgres *pg, uint32_t partition, uint64_t epoch)
     call_int8(pg, epoch);
 }
 
+thole_status projector_store_sign(struct postgres *pg, uint32_t partition, uint64_t epoch, uint64_t mark,
+                                  uint64_t *ret_mark, thole_error *reterr)
+{
+    assert(mark != 0);
+    THOLE_TRY(projector_check(partition, reterr));
+    call_begin(pg, "asking which key a partition's rows are signed with");
+    if (pg->failed == THOLE_OK && !projector_is_opened(pg, partition))
+        return projector_not_open(pg, partition, reterr);
+    send_epoch(pg, partition, epoch);
+    call_int8(pg, mark);
+    call_send(pg, STATEMENT_PARTITION_SIGN);
+    THOLE_TRY(call_run(pg, reterr));
+    if (call_rows(pg, 0) != 1)
+        return projector_fenced(partition, epoch, reterr);
+    *ret_mark = call_cell_int8(pg, 0, 0, 0);
+    return THOLE_OK;
+}
+
 /* A server that was lost since has another incarnation, and is not asked on this connection. */
 thole_status projector_store_complete(struct postgres *pg, const struct rows_owner *owner,
                                       thole_error *reterr)

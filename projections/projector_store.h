@@ -26,6 +26,11 @@ struct rows_owner {
 THOLE_NODISCARD thole_status projector_store_open(struct postgres *pg, uint32_t partition, uint64_t epoch,
                                                   struct rows_state *ret_rows, uint64_t *ret_epoch,
                                                   thole_error *reterr);
+/* Which key the rows of activities are signed with: *ret_mark is that of the rows. @p mark, not 0, is written
+ * where they have none, since no row was written after a reset, or an earlier version has written them.
+ * THOLE_FENCED when @p epoch is not the partition's, or it is not open on this connection. */
+THOLE_NODISCARD thole_status projector_store_sign(struct postgres *pg, uint32_t partition, uint64_t epoch,
+                                                  uint64_t mark, uint64_t *ret_mark, thole_error *reterr);
 /* Marks the rows of the partition as complete up to the log's end at its opening: from now on workers may
  * take a missing row for cancelled or done (worker_store.h), until the server loses transactions again or the
  * partition is reset. Does nothing when the rows are another owner's, or older; THOLE_FENCED when it is not

@@ -72,6 +72,7 @@ const struct schema_part schema_shape[] = {
     {"column", "partitions", "later_seq", "bigint DEFAULT 0 NOT NULL"},
     {"column", "partitions", "later_mark", "bigint DEFAULT 0 NOT NULL"},
     {"column", "partitions", "later_at", "timestamp with time zone DEFAULT '-infinity'::timestamp with time zone NOT NULL"},
+    {"column", "partitions", "signed_mark", "bigint DEFAULT 0 NOT NULL"},
     {"column", "quarantine", "instance", "instance_id NOT NULL"},
     {"column", "quarantine", "execution", "number NOT NULL"},
     {"column", "quarantine", "activity_id", "number NOT NULL"},

@@ -11,8 +11,9 @@
 /* No worker has a lease of q. */
 #define FREE "(q.lease_until IS NULL OR q.lease_until <= clock_timestamp())"
 #define SET_LEASE "lease_until = clock_timestamp() + k.lease_ms * interval '1 millisecond'"
-/* KEYS with the attempts of a worker's claims, and the condition that q is held by this very claim. */
-#define CLAIMS KEYS_AND(", unnest($5::int8[]) AS attempt")
+/* KEYS with the attempts of a worker's claims and the digests of their messages; and the condition that q is held
+ * by this very claim. */
+#define CLAIMS KEYS_AND(", unnest($5::int8[]) AS attempt, unnest($7::bytea[]) AS digest")
 #define HELD(worker) " AND q.try_number = k.try AND q.attempt = k.attempt AND q.worker = " worker "::text"
 /* A time as microseconds since 1970. */
 #define MICROS_OF(time) "(extract(epoch FROM " time ") * 1000000)::int8"
@@ -25,9 +26,13 @@
 /*
  * The condition that the try is the worker's: the row names the worker (a claim of its own whose answer was
  * lost may have come later), or the database has lost the claim, which is then restored unless another worker
- * has a lease. As a worker only ever runs one of them at a time, the worker is all that counts.
+ * has a lease, or the row was written again for another message. As a worker only ever runs one of them at a
+ * time, the worker is all that counts.
  */
-#define IS_OF(worker) "(q.worker = " worker "::text OR (q.attempt < k.attempt AND NOT q.later AND " FREE "))"
+#define SAME_DIGEST "(q.digest IS NULL OR q.digest = k.digest)"
+#define IS_OF(worker)                                                                                        \
+    "(q.worker = " worker "::text OR (q.attempt < k.attempt AND NOT q.later AND " FREE " AND " SAME_DIGEST   \
+    "))"
 #define MINE(worker) " AND q.try_number = k.try AND " IS_OF(worker)
 /* CLAIMS with the facts to be noted: details of heartbeats since, and that the claims have settled; the
  * worker is $9. */
@@ -39,7 +44,9 @@
  * whether their worker has resumed without a sign of life since, $12. */
 #define RENEWED_CLAIMS                                                                                       \
     KEYS_AND(NOTED ", unnest($10::int8[]) AS lease_ms, unnest($11::int8[]) AS claimed,"                      \
-                   " unnest($12::bool[]) AS unheard")
+                   " unnest($12::bool[]) AS unheard, unnest($13::bytea[]) AS digest")
+/* NOTED_CLAIMS with the digests of their messages. */
+#define LEFT_CLAIMS KEYS_AND(NOTED ", unnest($10::bytea[]) AS digest")
 #define SET_NOTED "details = CASE WHEN k.noted THEN k.details ELSE q.details END"
 /* Keys without tries, of arrays $1..$3. */
 #define TIMER_KEYS                                                                                           \

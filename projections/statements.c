@@ -54,6 +54,11 @@ const struct statement_text statement_texts[STATEMENTS] = {
                                   " incarnation = CASE WHEN q.epoch > excluded.epoch THEN q.incarnation END,"
                                   " updated_at = clock_timestamp()"
                                   " RETURNING q.projected_seq, q.projected_mark, q.epoch, q.batches"},
+    /* The mark that the rows have, after $3 was written where they had none. */
+    [STATEMENT_PARTITION_SIGN] = {"partition_sign", "i",
+                                  "UPDATE partitions SET signed_mark = CASE WHEN signed_mark = 0 THEN"
+                                  " $3::int8 ELSE signed_mark END"
+                                  " WHERE p = $1::int4 AND epoch = $2::int8 RETURNING signed_mark"},
     /* Partitions $1 move to $6, $7, with one batch more. Fails with division_by_zero, and the whole pipeline
      * with it, unless all of their rows are as $2..$5 say. */
     [STATEMENT_PARTITIONS_MOVE] =
@@ -75,8 +80,9 @@ const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_PARTITION_RESET] =
         {"partition_reset", "ii",
          "WITH moved AS (UPDATE partitions SET projected_seq = 0, projected_mark = 0, incarnation = NULL,"
-         " kept_seq = 0, kept_mark = 0, later_seq = 0, later_mark = 0, batches = batches + 1, updated_at = "
-         "clock_timestamp()"
+         " kept_seq = 0, kept_mark = 0, later_seq = 0, later_mark = 0, signed_mark = 0, batches = batches + "
+         "1,"
+         " updated_at = clock_timestamp()"
          " WHERE p = $1::int4 AND epoch = $2::int8 RETURNING batches)"
          " SELECT 1 / count(*), max(batches) FROM moved"},
     [STATEMENT_ACTIVITIES_RESET] = {"activities_reset", "", "DELETE FROM worker_queue WHERE p = $1::int4"},
@@ -349,8 +355,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
          " claimed_at = clock_timestamp(), renewed_at = NULL, shelved_at = NULL, " SET_LEASE ", " SET_DEADLINE
          " FROM " KEYS_AND(", unnest($6::bool[]) AS isolated, unnest($9::int8[]) AS lease_ms,"
                            " unnest($10::bytea[]) AS digest") WHOSE
-         " WHERE" SAME_TRY " AND NOT q.later AND (q.digest IS NULL OR q.digest = k.digest)"
-         " AND (" FREE " OR q.worker = $5::text)"
+         " WHERE" SAME_TRY " AND NOT q.later AND " SAME_DIGEST " AND (" FREE " OR q.worker = $5::text)"
          " AND (k.isolated OR " LOST_THEN " < $7::int4 OR (" STRIKES_THEN " >= $8::int4 AND " LOST_THEN
          " >= $7::int4::int8 + $8::int4))"
          " RETURNING k.ord, q.attempt, CASE WHEN q.deadline_at "
@@ -381,20 +386,20 @@ const struct statement_text statement_texts[STATEMENTS] = {
         {"resume", "iiibit",
          "UPDATE worker_queue AS q SET worker = $9::text, attempt = k.attempt, apart = false,"
          " claimed_at = timestamptz 'epoch' + k.claimed * interval '1 microsecond', renewed_at = NULL,"
-         " " SET_LEASE ", " SET_DEADLINE " FROM " KEYS_AND(
-             ", unnest($5::int8[]) AS attempt, unnest($6::int8[]) AS "
-             "claimed,"
-             " unnest($7::bytea[]) AS digest, unnest($8::int8[]) AS "
-             "lease_ms") " WHERE" SAME_TRY " AND NOT q.later AND q.queue = $11::text"
-                         " AND (q.digest IS NULL OR q.digest = k.digest) "
-                         "AND ((q.attempt = k.attempt AND " CLAIMED " = k.claimed AND (q.worker LIKE '%-' || "
-                         "$10::text OR (q.worker IS NOT NULL"
-                         " AND q.renewed_at IS NULL))) OR (q.attempt < "
-                         "k.attempt AND " FREE "))"
-                         " RETURNING k.ord, q.attempt, CASE WHEN "
-                         "q.deadline_at IS NULL THEN -1 "
-                         "ELSE " DEADLINE_LEFT " END,"
-                         " q.details, " CLAIMED ", q.activity"},
+         " " SET_LEASE ", " SET_DEADLINE
+         " FROM " KEYS_AND(", unnest($5::int8[]) AS attempt, unnest($6::int8[]) AS "
+                           "claimed,"
+                           " unnest($7::bytea[]) AS digest, unnest($8::int8[]) AS "
+                           "lease_ms") " WHERE" SAME_TRY " AND NOT q.later AND q.queue = $11::text"
+                                       " AND " SAME_DIGEST " AND ((q.attempt = k.attempt AND " CLAIMED
+                                       " = k.claimed AND (q.worker LIKE '%-' || "
+                                       "$10::text OR (q.worker IS NOT NULL"
+                                       " AND q.renewed_at IS NULL))) OR (q.attempt < "
+                                       "k.attempt AND " FREE "))"
+                                       " RETURNING k.ord, q.attempt, CASE WHEN "
+                                       "q.deadline_at IS NULL THEN -1 "
+                                       "ELSE " DEADLINE_LEFT " END,"
+                                       " q.details, " CLAIMED ", q.activity"},
     [STATEMENT_COMPLETE] = {"complete", "ii",
                             "DELETE FROM worker_queue AS q USING " CLAIMS " WHERE" SAME("activity_id")
                                 MINE("$6") " RETURNING k.ord, q.attempt"},
@@ -408,8 +413,7 @@ const struct statement_text statement_texts[STATEMENTS] = {
              " unnest($7::bool[]) AS quick, unnest($8::bytea[]) AS digest") WHOSE
          " WHERE" SAME(
              "activity_id") " AND q.try_number = k.try AND CASE WHEN k.quick"
-                            " THEN q.attempt = 0 AND q.worker IS NULL AND NOT q.later AND (q.digest IS NULL "
-                            "OR q.digest = k.digest)"
+                            " THEN q.attempt = 0 AND q.worker IS NULL AND NOT q.later AND " SAME_DIGEST
                             " ELSE " IS_OF(
                                 "$6") " END RETURNING k.ord, q.attempt + k.quick::int4,"
                                       " q.try_timeout_ms, q.details, coalesce(i.orchestration, ''),"
@@ -456,16 +460,15 @@ const struct statement_text statement_texts[STATEMENTS] = {
     [STATEMENT_LEAVE] =
         {"leave", "ii",
          "UPDATE worker_queue AS q SET later = true, lease_until = NULL, renewed_at = clock_timestamp(),"
-         " " SET_DEADLINE ", " SET_NOTED " FROM " NOTED_CLAIMS " WHERE" SAME("activity_id")
+         " " SET_DEADLINE ", " SET_NOTED " FROM " LEFT_CLAIMS " WHERE" SAME("activity_id")
              MINE("$9") " RETURNING k.ord, q.attempt"},
     /* Their messages go, as no worker of the queue knows the activity: not of rows that one has, nor for a
      * message that says something else than the row ($5). */
     [STATEMENT_SHELVE] = {"shelve", "ii",
                           "UPDATE worker_queue AS q SET shelved_at = clock_timestamp() FROM " KEYS_AND(
                               ", unnest($5::bytea[]) AS digest") " WHERE" SAME_TRY
-                                                                 " AND NOT q.later AND (q.digest IS NULL OR "
-                                                                 "q.digest = k.digest) AND " FREE
-                                                                 " RETURNING k.ord, q.attempt"},
+                                                                 " AND NOT q.later AND " SAME_DIGEST
+                                                                 " AND " FREE " RETURNING k.ord, q.attempt"},
     /* The state of keys that were not this worker's. $6: when it claimed them; 0: it did not. */
     [STATEMENT_LOOK] = {"look", "iii",
                         "SELECT k.ord, CASE " NO_ROW_STATE " ELSE 2 END::int8, 0::int8"

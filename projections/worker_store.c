@@ -33,10 +33,10 @@ static void worker_store_send_held(struct postgres *pg, enum statement statement
         call_int8_array(pg, &claims->claimed_us, sizeof *claims, n);
     if (statement == STATEMENT_RENEW)
         call_bool_array(pg, &claims->unheard, sizeof *claims, n);
-    if (statement == STATEMENT_COMPLETE_QUICK) {
+    if (statement == STATEMENT_COMPLETE_QUICK)
         call_bool_array(pg, &claims->quick, sizeof *claims, n);
+    if (statement != STATEMENT_RELEASE && statement != STATEMENT_NOT_LOST)
         call_bytes_array(pg, &claims->digest, sizeof *claims, n);
-    }
     call_send(pg, statement);
 }
 

@@ -3,7 +3,7 @@
  * each connection. A row is held by the worker that it names (the incarnation of its process, which is
  * globally unique); the worker must not run a try twice at a time. If the database has lost a claim (a crash
  * undid it, or the row was projected again), its worker's next call restores it, unless another worker has a
- * lease by then. A row of another try of the same activity counts as missing, and so does one that is
+ * lease by then, or the row is about another message, of which the digest differs: that claim is ROW_STOLEN. A row of another try of the same activity counts as missing, and so does one that is
  * completed from outside. A missing row means cancelled or done only if the partition's rows are complete
  * (projector_store_complete()); else it is ROW_UNKNOWN, and must be asked again. So is one of several rows
  * that Postgres refuses to change for what is in it: those beside it are changed.
@@ -52,7 +52,7 @@ struct claim {
     bool isolated;       /* in for claim: nothing else will be started beside it until it is settled */
     bool settled;        /* in for renew: the isolated run has settled */
     bool unheard;        /* in for renew: who runs it has not been heard of since it was resumed */
-    thole_slice digest;  /* in for claim and resume: of its message, see work_digest.h */
+    thole_slice digest;  /* in for all but release and not_lost: of its message, see work_digest.h */
     enum row_state state; /* out */
     /* out for claim, when it is mine */
     bool compared;    /* the row has a digest, which is that of the message */

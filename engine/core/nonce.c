@@ -55,6 +55,18 @@ bool nonce_is_text(thole_slice text)
     return good;
 }
 
+/* The HMAC of nothing is no activity's: those have numbers. */
+uint64_t nonce_key_mark(const struct nonce_key *key)
+{
+    uint8_t code[SHA256_BYTES];
+    uint64_t mark = 0;
+    sha256_hmac((thole_slice){key->bytes, sizeof key->bytes}, (thole_slice){NULL, 0}, code);
+    for (size_t i = 0; i < NUMBER_BYTES; i++)
+        mark = mark << 8 | code[i];
+    mark >>= 1;
+    return mark == 0 ? 1 : mark;
+}
+
 struct nonce_key_text nonce_key_write(const struct nonce_key *key)
 {
     struct nonce_key_text to;

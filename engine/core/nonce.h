@@ -25,6 +25,8 @@ bool nonce_is_text(thole_slice text);
  * and an engine's own results, which are timeouts, neither. */
 THOLE_NODISCARD thole_status nonce_check(const struct nonce_key *key, const struct message *message,
                                          enum message_sender sender, thole_error *reterr);
+/* Tells keys apart, and nothing of the key: never 0, fits 63 bits. */
+uint64_t nonce_key_mark(const struct nonce_key *key);
 /* The key as it is stored: lower-case hexadecimal digits. False: the text is no key. */
 struct nonce_key_text {
     char text[2 * NONCE_KEY_BYTES + 1];

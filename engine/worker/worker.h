@@ -152,7 +152,7 @@ struct worker_row {
     bool expired;                /* out for CLAIM: the try's deadline has passed */
     uint64_t left_ms;            /* out for CLAIM: until its deadline, from now; 0 = it has none; HELD: until
                                     that lease ends */
-    struct work_digest digest;   /* in for CLAIM: of what its message says */
+    struct work_digest digest;   /* in for all but NOT_LOST: of what its message says */
     bool compared; /* out for CLAIM, when it is mine: with the row's digest; false: the row has none */
     bool quick; /* in for COMPLETE_BEGIN: it was not claimed, and is mine if nobody ever has claimed it. Then
                    out: attempt, claimed_us, left_ms, compared, as for CLAIM; else only that it is not MINE */

@@ -86,6 +86,15 @@ static size_t add_quick(struct worker_machine *w, size_t n)
     return n;
 }
 
+static struct worker_row held_row(const struct lease *lease)
+{
+    return (struct worker_row){.id = lease->id,
+                               .key = lease->key,
+                               .digest = lease->digest,
+                               .attempt = lease->attempt,
+                               .claimed_us = lease->claimed_us};
+}
+
 static bool begin_batch(struct worker_machine *w, struct worker_out *ret)
 {
     size_t n = 0;
@@ -96,8 +105,7 @@ static bool begin_batch(struct worker_machine *w, struct worker_out *ret)
             continue;
         lease_enter(&w->table, l, LEASE_COMPLETING);
         l->result.failed = false;
-        w->rows[n++] = (struct worker_row){
-            .id = l->id, .key = l->key, .attempt = l->attempt, .claimed_us = l->claimed_us};
+        w->rows[n++] = held_row(l);
     }
     n = add_quick(w, n);
     if (n == 0)
@@ -287,8 +295,7 @@ static size_t send_rows(struct worker_machine *w, enum lease_state waiting, enum
     size_t n = 0;
     for (struct lease *l; n < WORKER_CLAIM_MAX && (l = leases_in(w, waiting)->first) != NULL;) {
         lease_enter(&w->table, l, sent);
-        w->rows[n++] = (struct worker_row){
-            .id = l->id, .key = l->key, .attempt = l->attempt, .claimed_us = l->claimed_us};
+        w->rows[n++] = held_row(l);
     }
     return n;
 }

@@ -54,6 +54,7 @@ bool worker_poll_renew(struct worker_machine *w, struct worker_out *ret)
             lease_set_push(w, lease, PUSH_ASKED);
         w->rows[w->renew_len] = (struct worker_row){.id = lease->id,
                                                     .key = lease->key,
+                                                    .digest = lease->digest,
                                                     .attempt = lease->attempt,
                                                     .claimed_us = lease->claimed_us,
                                                     .settled = settled};

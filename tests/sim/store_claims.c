@@ -70,7 +70,9 @@ static enum row_state holds(struct world *w, const struct row *row, thole_slice 
         return ROW_MINE;
     if (row->later)
         return gone(w, row, claim);
-    return row->attempt < claim->attempt && is_free(w, row) ? ROW_MINE : ROW_STOLEN;
+    return row->attempt < claim->attempt && is_free(w, row) && work_digest_equal(&row->digest, &claim->digest)
+               ? ROW_MINE
+               : ROW_STOLEN;
 }
 
 /* Of a quick one, which nobody has ever claimed; not what another message says. */

@@ -298,12 +298,13 @@ static void open_store(struct stage *s, const struct out_store_open *asked, stru
 {
     s->durable = s->projected.seq;
     s->rows.projected = s->projected;
-    *ret = (struct in_store_opened){s->epoch > asked->epoch ? s->epoch : asked->epoch, s->rows};
+    *ret = (struct in_store_opened){s->epoch > asked->epoch ? s->epoch : asked->epoch, s->rows, s->other_key};
 }
 
 static void reset_store(struct stage *s, struct in_store_reset *ret)
 {
     s->resets++;
+    s->other_key = false;
     s->rows = (struct rows_state){.batches = s->rows.batches + 1};
     ret->rows = s->rows;
 }
@@ -422,7 +423,10 @@ static bool do_output(struct stage *s, const struct partition_out *out, struct p
     case PARTITION_OUT_DELETE_RECORDS: delete_records(s, &out->delete_records, in); break;
     case PARTITION_OUT_REMOVE_HISTORY: remove_history(s, &out->remove_history); break;
     case PARTITION_OUT_STORE_OPEN: open_store(s, &out->store_open, &in->store_opened); break;
-    case PARTITION_OUT_STORE_RESET: reset_store(s, &in->store_reset); break;
+    case PARTITION_OUT_STORE_RESET:
+        s->fault = out->store_reset.fault;
+        reset_store(s, &in->store_reset);
+        break;
     case PARTITION_OUT_REJECT: reject(s, &out->reject); break;
     case PARTITION_OUT_READ_RESULTS:
         in->results = (struct in_results){s->results, s->results_len};

@@ -46,6 +46,8 @@ struct stage {
     struct in_timers timer_rows; /* rows that it is given, however often it reads them */
     /* records of all outputs */
     struct rows_state rows;                 /* the state that the batches have made */
+    bool other_key;                         /* the rows are signed with a key that was given up */
+    enum rows_fault fault;                  /* of the last reset */
     struct projected applied;               /* the state that it was told last */
     uint64_t durable;                       /* up to there it never forgets that */
     char detail[1100], custom_status[1100]; /* of the last row of an instance */

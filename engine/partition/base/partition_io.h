@@ -292,6 +292,14 @@ struct out_remove_records {
 struct out_store_open {
     uint64_t epoch;
 };
+/* Why the rows are of no use, and are made again. */
+enum rows_fault {
+    ROWS_FAULT_OTHER_LOG, /* of another log, or of a time of which the log has no deletions any more */
+    ROWS_FAULT_OTHER_KEY, /* signed with a key of nonces that was given up */
+};
+struct out_store_reset {
+    enum rows_fault fault;
+};
 struct out_read_timers {
     uint64_t before_ms; /* wall clock: timers due before it */
 };
@@ -406,6 +414,7 @@ struct partition_out {
         struct out_find_dispensable find_dispensable;
         struct out_remove_records remove_records;
         struct out_store_open store_open;
+        struct out_store_reset store_reset;
         struct out_read_timers read_timers;
         struct out_apply apply;
         struct out_publish_work publish_work;
@@ -511,6 +520,7 @@ uint64_t instance_id_hash(thole_slice id);
 struct in_store_opened {
     uint64_t epoch; /* the database's newest epoch; if newer than the one asked for, this owner is fenced */
     struct rows_state rows;
+    bool other_key; /* rows of activities are signed with a key of nonces that was given up */
 };
 struct in_store_reset {
     struct rows_state rows; /* nothing is projected */

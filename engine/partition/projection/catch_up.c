@@ -11,14 +11,15 @@ enum { RESULTS_LOOK = 20000 /* messages of the inbox: bounds the time to a fract
 
 /* --- the projection up to here ------------------------------------------------------------------- */
 
-/* The rows are not from this log: the log lost its tail, or one of the two was restored from a backup. What
- * is owed is found again when the log is read from the beginning. */
-static void catch_up_reset(struct projection *p)
+/* The rows are not from this log: the log lost its tail, or one of the two was restored from a backup. Or they
+ * are signed with a key that was given up: a worker that had one may have deleted it, and its result is refused.
+ * All that is owed is found again when the log is read from the beginning. */
+static void catch_up_reset(struct projection *p, enum rows_fault fault)
 {
     removals_release(&p->removals);
     emissions_release(&p->emissions); /* none was sent: emissions_begin() */
     projection_become(p, PROJECTION_RESETTING);
-    env_emit(p->env, PARTITION_OUT_STORE_RESET);
+    env_emit(p->env, PARTITION_OUT_STORE_RESET)->store_reset.fault = fault;
 }
 
 /* Reads from after the watermark, or from an earlier record: that of a deletion whose records may still
@@ -65,7 +66,9 @@ void projection_store_opened(struct projection *p, const struct in_store_opened 
         p->epoch_known = in->epoch;
         projection_fail(p, "the database has a newer epoch of the partition");
     } else if (in->rows.projected.seq > p->start.tail_last || lacks_deletions(p, &in->rows)) {
-        catch_up_reset(p);
+        catch_up_reset(p, ROWS_FAULT_OTHER_LOG);
+    } else if (in->other_key) {
+        catch_up_reset(p, ROWS_FAULT_OTHER_KEY);
     } else {
         catch_up_redo(p, &in->rows);
     }
@@ -114,7 +117,7 @@ static bool catch_up_more(struct projection *p)
         return false;
     }
     if (p->redo_unproven && p->projector.watermark.mark != 0) { /* nor does a record follow */
-        catch_up_reset(p);
+        catch_up_reset(p, ROWS_FAULT_OTHER_LOG);
         return false;
     }
     if (in_parts) {
@@ -193,7 +196,7 @@ static bool redo_one(struct projection *p, const struct log_record *record)
     uint64_t const projected = p->projector.watermark.seq;
     struct projection_turns nothing; /* not used: nothing is counted yet */
     if (p->redo_unproven && record->sequence >= projected && !catch_up_prove(p, record)) {
-        catch_up_reset(p);
+        catch_up_reset(p, ROWS_FAULT_OTHER_LOG);
         return false;
     }
     if (record->sequence > projected)

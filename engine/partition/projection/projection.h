@@ -27,7 +27,7 @@ void projection_reset(struct projection *projection);   /* forgets everything */
 enum projection_state {
     PROJECTION_CLOSED,      /* projection_open() may be called */
     PROJECTION_REGISTERING, /* waits until the database knows the epoch */
-    PROJECTION_RESETTING,   /* the rows are of another log: waits until they are removed */
+    PROJECTION_RESETTING, /* the rows are of another log, or signed with another key: waits until they are removed */
     PROJECTION_CATCHING_UP, /* the log is read again, from what the rows have up to this epoch */
     PROJECTION_CURRENT,     /* all of the log up to this epoch is projected: records may be given */
     PROJECTION_FAILED,      /* this owner cannot continue: projection_reset() may be called */

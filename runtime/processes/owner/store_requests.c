@@ -28,6 +28,17 @@ static void store_note_set_aside(const struct postgres *pg, struct request *requ
 
 /* ---- in the store: batches on the shard's thread, the others on the store's ---- */
 
+static uint64_t key_mark(const struct request *request)
+{
+    return nonce_key_mark(&request->shard->engine->topology.nonce_key);
+}
+
+static thole_status store_sign(struct postgres *pg, struct request *request, uint64_t *ret_mark)
+{
+    return projector_store_sign(pg, request->mail.p, request->store.owner.epoch, key_mark(request), ret_mark,
+                                request_error(request));
+}
+
 /* The machine handles a newer epoch. */
 thole_status store_open(struct postgres *pg, struct request *request)
 {
@@ -37,15 +48,21 @@ thole_status store_open(struct postgres *pg, struct request *request)
     thole_status const status = projector_store_open(pg, request->mail.p, request->store.owner.epoch,
                                                      &in->rows, &in->epoch, request_error(request));
     store_note_set_aside(pg, request);
-    return status == THOLE_FENCED ? THOLE_OK : status;
+    if (status != THOLE_OK)
+        return status == THOLE_FENCED ? THOLE_OK : status;
+    uint64_t mark = 0;
+    THOLE_TRY(store_sign(pg, request, &mark));
+    in->other_key = mark != key_mark(request);
+    return THOLE_OK;
 }
 
 thole_status store_reset(struct postgres *pg, struct request *request)
 {
-    thole_status const status = projector_store_reset(pg, request->mail.p, request->store.owner.epoch,
-                                                      &request->in.store_reset.rows, request_error(request));
+    uint64_t mark;
+    THOLE_TRY(projector_store_reset(pg, request->mail.p, request->store.owner.epoch,
+                                    &request->in.store_reset.rows, request_error(request)));
     store_note_set_aside(pg, request);
-    return status;
+    return store_sign(pg, request, &mark);
 }
 
 thole_status store_live(struct postgres *pg, struct request *request)

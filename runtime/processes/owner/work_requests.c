@@ -68,8 +68,8 @@ enum work_seen work_look_reply(struct owned *owned, const struct request *reques
     struct log_fields const fields = log_work_of(owned->p, item);
     log_limits_line(
         request->shard->engine->lines, clock_monotonic_ms(), LINE_WORK_FORGED, &fields,
-        "message %llu in queue %.*s, which no engine has written, is removed: it was to be taken for "
-        "this activity",
+        "message %llu in queue %.*s, which no engine has written with the key of nonces, is removed: it was "
+        "to be taken for this activity",
         (unsigned long long)*ret_sequence, THOLE_FMT(item->queue));
     work_requests_withdraw(request->shard, owned, *ret_sequence);
     return WORK_FORGED;

@@ -496,6 +496,7 @@ static const struct row {
     {"stream_delete_all", story_reopen, "partition=0 closed: fault", .done = true},
     {"send removal", story_reopen, "partition=0 closed: "},
     {"store_open", story_reopen, "partition=0 closed: "},
+    {"store_sign", story_reopen, "partition=0 closed: ", .done = true},
     {"store_live", story_reopen, "partition=0 closed: "},
     {"store_timers", story_reopen, "partition=0 closed: "},
     {"store_reset", story_rebuild, "partition=0 closed: ", .done = true},

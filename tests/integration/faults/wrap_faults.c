@@ -127,6 +127,7 @@ thole_status __real_requests_get(struct requests *, const char *, thole_slice, u
 thole_status __real_projector_store_open(struct postgres *, uint32_t, uint64_t, struct rows_state *, uint64_t *, thole_error *);
 thole_status __real_projector_store_apply(struct postgres *, struct batch *const *, size_t, thole_error *);
 thole_status __real_projector_store_reset(struct postgres *, uint32_t, uint64_t, struct rows_state *, thole_error *);
+thole_status __real_projector_store_sign(struct postgres *, uint32_t, uint64_t, uint64_t, uint64_t *, thole_error *);
 thole_status __real_projector_store_timers(struct postgres *, uint32_t, uint64_t, size_t, struct arena *, struct batch_timer **, size_t *, uint64_t *, thole_error *);
 thole_status __real_projector_store_live(struct postgres *, uint32_t, struct arena *, struct live_summary *, thole_error *);
 thole_status __real_projector_store_orphans(struct postgres *, const struct rows_owner *, uint64_t, size_t, struct arena *, struct batch_activity **, size_t *, uint64_t *, thole_error *);
@@ -442,6 +443,12 @@ thole_status __wrap_projector_store_reset(struct postgres *pg, uint32_t p, uint6
                                           struct rows_state *ret, thole_error *reterr)
 {
     FAULTY("store_reset", __real_projector_store_reset(pg, p, epoch, ret, reterr));
+}
+
+thole_status __wrap_projector_store_sign(struct postgres *pg, uint32_t p, uint64_t epoch, uint64_t mark,
+                                         uint64_t *ret_mark, thole_error *reterr)
+{
+    FAULTY("store_sign", __real_projector_store_sign(pg, p, epoch, mark, ret_mark, reterr));
 }
 
 thole_status __wrap_projector_store_timers(struct postgres *pg, uint32_t p, uint64_t before_ms, size_t limit,

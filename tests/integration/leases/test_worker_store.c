@@ -75,6 +75,41 @@ static void row_projected_again_is_whose_claim_comes_first(void)
     postgres_close(pg);
 }
 
+/* The row is made again as it was before all claims, for a message that ends with @p byte. */
+static void make_again(const char *byte)
+{
+    (void)store_sql(
+        "message",
+        "UPDATE worker_queue SET attempt = 0, worker = NULL, claimed_at = NULL, renewed_at = NULL,"
+        " lease_until = NULL, digest = decode('00112233445566778899aabbccddee%s', 'hex')",
+        byte);
+}
+
+/* The key by which messages are signed was given up: what was claimed under the former one is over. */
+static void lost_claims_are_restored_for_their_message(void)
+{
+    static const uint8_t bytes[] = {0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
+                                    0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff};
+    struct postgres *pg = store_with_activities("message", 1);
+    struct claim claim = store_claim_of("i", 1);
+    claim.digest = (thole_slice){bytes, sizeof bytes};
+    make_again("ff");
+    CHECK_INT(store_claim_one(pg, ME, &claim), ROW_MINE);
+    make_again("fe");
+    CHECK_INT(store_renew_one(pg, ME, &claim), ROW_STOLEN);
+    CHECK_OK(worker_store_leave(pg, ME, &claim, 1, &store_err));
+    CHECK_INT(claim.state, ROW_STOLEN);
+    CHECK_INT(store_complete_one(pg, ME, &claim), ROW_STOLEN);
+    CHECK_OK(worker_store_complete_quick(pg, ME, &claim, 1, NULL, &store_err));
+    CHECK_INT(claim.state, ROW_STOLEN);
+    worker_store_complete_rollback(pg);
+    make_again("ff");
+    CHECK_INT(store_renew_one(pg, ME, &claim), ROW_MINE);
+    make_again("ff");
+    CHECK_INT(store_complete_one(pg, ME, &claim), ROW_MINE);
+    postgres_close(pg);
+}
+
 static void cancellation_of_locked_activity_causes_renewal_failure(void)
 {
     struct postgres *pg = store_with_activities("cancelled", 2);
@@ -623,6 +658,7 @@ static const struct thole_test tests[] = {
     {"claim grows attempt and takes over", claim_grows_attempt_and_takes_over},
     {"second claim of one worker is its own", second_claim_of_one_worker_is_its_own},
     {"row projected again is whose claim comes first", row_projected_again_is_whose_claim_comes_first},
+    {"lost_claims_are_restored_for_their_message", lost_claims_are_restored_for_their_message},
     {"cancellation_of_locked_activity_causes_renewal_failure",
      cancellation_of_locked_activity_causes_renewal_failure},
     {"cancellation_of_unlocked_activity_removes_from_queue",

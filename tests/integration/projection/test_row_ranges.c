@@ -36,6 +36,7 @@ static const struct {
     {"partitions.p", RANGE_PARTITION},
     {"partitions.projected_mark", OWN},
     {"partitions.projected_seq", RANGE_SEQUENCE},
+    {"partitions.signed_mark", OWN},
     {"quarantine.activity_id", RANGE_EVENT_ID},
     {"quarantine.execution", RANGE_EXECUTION},
     {"quarantine.lost", RANGE_LOST},

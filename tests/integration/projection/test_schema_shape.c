@@ -35,7 +35,7 @@ static void write_shape(struct postgres *pg)
 {
     FILE *const to = fopen(THOLE_SOURCE_DIR "/projections/schema_shape.c", "w");
     CU_ASSERT_PTR_NOT_NULL_FATAL(to);
-    (void)fputs("/* What the migrations make: written by integration.schema_shape --write. */\n"
+    (void)fputs("/* The schema that the migrations make: written by integration.schema_shape --write. */\n"
                 "#include \"schema_look.h\"\n\n/* clang-format off */\n"
                 "const struct schema_part schema_shape[] = {\n",
                 to);

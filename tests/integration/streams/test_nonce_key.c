@@ -175,6 +175,50 @@ static void test_lost_with_all_engines_down(void)
     CHECK_STR("lost", stack_outcome(client, "lost", 4 * WAIT_MS, &status), "x,reserve,charge,ship");
 }
 
+/* The activity's worker goes on, and has a result that no engine takes: it ends before the next engine opens
+ * the partition, or after that. The activity is run again, by another worker. */
+static void test_worker_outlives(void)
+{
+    static const struct {
+        const char *id, *work_ms;
+        unsigned ends_ms;
+    } rows[] = {{"ends-before", "2500", 3000}, {"ends-after", "15000", 16000}};
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        char name[32];
+        thole_instance_status status;
+        CU_ASSERT_EQUAL(stack_terminate(engine, WAIT_MS), 0);
+        (void)snprintf(name, sizeof name, "engine-%zu", i);
+        engine = stack_program_with(&stack, "program_orders", name, "engine", "--partitions", "2", NULL);
+        setenv("ORDERS_WORK_MS", rows[i].work_ms, 1);
+        (void)snprintf(name, sizeof name, "slow-%zu", i);
+        struct stack_program *const slow = stack_program_of(&stack, "program_orders", name, "worker");
+        unsetenv("ORDERS_WORK_MS");
+        CHECK_OK(thole_client_start(client, thole_slice_from(rows[i].id), THOLE_STR("order"), THOLE_STR("x"),
+                                    NULL, &stack.err),
+                 &stack.err);
+        uint64_t const begun = now_us();
+        pause_ms(1000);
+        lose_key();
+        if (now_us() < begun + 3000 * 1000)
+            pause_ms(3000 - (unsigned)((now_us() - begun) / 1000));
+        (void)snprintf(name, sizeof name, "next-%zu", i);
+        engine = stack_program_with(&stack, "program_orders", name, "engine", "--partitions", "2", NULL);
+        CU_ASSERT(stack_logged(engine, "signed with another key of nonces", 2, WAIT_MS));
+        CU_ASSERT(now_us() < begun + 15000 * 1000);
+        if (now_us() < begun + (uint64_t)rows[i].ends_ms * 1000)
+            pause_ms(rows[i].ends_ms - (unsigned)((now_us() - begun) / 1000));
+        CU_ASSERT_EQUAL(stack_terminate(slow, WAIT_MS), 0);
+        (void)snprintf(name, sizeof name, "fast-%zu", i);
+        struct stack_program *const fast = stack_program_of(&stack, "program_orders", name, "worker");
+        CHECK_STR(rows[i].id, stack_outcome(client, rows[i].id, 2 * WAIT_MS, &status),
+                  "x,reserve,charge,ship");
+        CU_ASSERT_EQUAL(stack_terminate(fast, WAIT_MS), 0);
+    }
+    CU_ASSERT_EQUAL(stack_terminate(engine, WAIT_MS), 0);
+    engine = stack_program_with(&stack, "program_orders", "sixth", "run", "--partitions", "2", NULL);
+    CU_ASSERT(stack_logged(engine, "joined", 1, WAIT_MS));
+}
+
 /* As an earlier version has made it: it works, and doctor puts it right. */
 static void test_of_an_earlier_version(void)
 {
@@ -209,6 +253,7 @@ static void test_of_an_earlier_version(void)
 static const struct thole_test tests[] = {{"written once", test_written_once},
                                           {"removed with kill -9", test_removed_with_kill9},
                                           {"lost with all engines down", test_lost_with_all_engines_down},
+                                          {"its worker outlives the engines", test_worker_outlives},
                                           {"of an earlier version", test_of_an_earlier_version}};
 
 THOLE_INTEGRATION_MAIN("nonce_key", tests)

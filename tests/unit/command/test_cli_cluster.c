@@ -25,6 +25,7 @@
 #include "text.h"
 #include "thole_cunit.h"
 #include "transcript.h"
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -523,22 +524,41 @@ static void run_line(void *arg)
     run->said = captured(STDERR_FILENO, run_words, run);
 }
 
-/* The number of the newest migration changes with each; it is not this test's. */
+/* The numbers of the newest migrations change with each; they are not this test's. Writes the words before the first
+ * one and its name, and returns what is after it; NULL: there is none. */
+static const char *add_migration(FILE *to, const char *from, const char *end)
+{
+    static const char *const names[] = {"NEWEST", "OLDER"};
+    for (const char *at = from; at < end; at++) {
+        char *rest;
+        unsigned long const number = isdigit(*at) ? strtoul(at, &rest, 10) : 0;
+        if (number == 0)
+            continue;
+        if (number <= migrations_len && number + ARRAY_LEN(names) > migrations_len) {
+            (void)fprintf(to, "%.*s%s", (int)(at - from), from, names[migrations_len - number]);
+            return rest;
+        }
+        at = rest - 1;
+    }
+    return NULL;
+}
+
+static void add_line(FILE *to, const char *line, int len)
+{
+    const char *const end = line + len;
+    const char *rest = memmem(line, (size_t)len, "migration", 9) == NULL ? NULL : line;
+    while (rest != NULL && (rest = add_migration(to, line, end)) != NULL)
+        line = rest;
+    (void)fprintf(to, "%.*s\n", (int)(end - line), line);
+}
+
 static void add_lines(FILE *to, const char *before, const char *text)
 {
-    char newest[24];
-    (void)snprintf(newest, sizeof newest, "%zu", migrations_len);
     for (const char *line = text; *line != '\0'; line += strcspn(line, "\n") + 1) {
         int const len = (int)strcspn(line, "\n");
         (void)fputs(line[0] == '#' ? " " : "", to); /* not a comment of the transcript */
-        const char *const at = memmem(line, (size_t)len, "migration", 9) == NULL
-                                   ? NULL
-                                   : memmem(line, (size_t)len, newest, strlen(newest));
-        if (at == NULL)
-            (void)fprintf(to, "%s%.*s\n", before, len, line);
-        else
-            (void)fprintf(to, "%s%.*sNEWEST%.*s\n", before, (int)(at - line), line,
-                          (int)(line + len - at - (ptrdiff_t)strlen(newest)), at + strlen(newest));
+        (void)fputs(before, to);
+        add_line(to, line, len);
         if (line[len] == '\0')
             break;
     }

@@ -387,6 +387,13 @@ static void test_rows_of_another_log_are_made_anew(void)
         CHECK_STR(cases[i].name, got, cases[i].expected);
         CU_ASSERT_EQUAL(partition_state(s->p), PARTITION_OPEN);
     }
+    s->projected = known;
+    s->other_key = true;
+    s->resets = s->activities = 0;
+    stage_again(s);
+    CU_ASSERT_EQUAL(s->resets, 1);
+    CU_ASSERT_EQUAL(s->fault, ROWS_FAULT_OTHER_KEY);
+    CU_ASSERT_EQUAL(s->activities, 2);
     s->log[known.seq - 1].deleted = true;
     s->projected = known;
     stage_again(s);

@@ -107,3 +107,30 @@ size_t line_batches(struct batch *ret[LINE_BATCHES_MAX])
         add_row(batch, "t+many/1/1/5");
     return n;
 }
+
+void put_timers(const struct batch_timer *timers, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        put_key(timers[i].instance, timers[i].execution, timers[i].timer_id);
+        put_number("due", timers[i].due_ms);
+        put_end();
+    }
+}
+
+void put_activities(const struct batch_activity *rows, size_t n, size_t stride, const uint64_t *attempt)
+{
+    for (size_t i = 0; i < n; i++) {
+        const struct batch_activity *const row =
+            (const struct batch_activity *)(const void *)((const char *)rows + i * stride);
+        put_key(row->instance, row->execution, row->activity_id);
+        put_text("queue", row->queue);
+        put_text("activity", row->activity);
+        put_number("try", row->try_number);
+        put_number("timeout", row->try_timeout_ms);
+        put_text("details", row->details);
+        put_text("digest", row->digest);
+        if (attempt != NULL)
+            put_number("attempt", *(const uint64_t *)(const void *)((const char *)attempt + i * stride));
+        put_end();
+    }
+}

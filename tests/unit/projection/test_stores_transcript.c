@@ -91,34 +91,6 @@ static thole_status on_activity(void *arg, const thole_activity_info *info)
     return line_row_status();
 }
 
-static void put_timers(const struct batch_timer *timers, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        put_key(timers[i].instance, timers[i].execution, timers[i].timer_id);
-        put_number("due", timers[i].due_ms);
-        put_end();
-    }
-}
-
-static void put_activities(const struct batch_activity *rows, size_t n, size_t stride,
-                           const uint64_t *attempt)
-{
-    for (size_t i = 0; i < n; i++) {
-        const struct batch_activity *const row =
-            (const struct batch_activity *)(const void *)((const char *)rows + i * stride);
-        put_key(row->instance, row->execution, row->activity_id);
-        put_text("queue", row->queue);
-        put_text("activity", row->activity);
-        put_number("try", row->try_number);
-        put_number("timeout", row->try_timeout_ms);
-        put_text("details", row->details);
-        put_text("digest", row->digest);
-        if (attempt != NULL)
-            put_number("attempt", *(const uint64_t *)(const void *)((const char *)attempt + i * stride));
-        put_end();
-    }
-}
-
 static void put_live(const struct live_summary *live)
 {
     for (size_t i = 0; i < live->blocked_len; i++) {
@@ -337,6 +309,17 @@ static thole_status call_partition(struct postgres *pg)
     put_number("mark", rows.projected.mark);
     put_number("batches", rows.batches);
     put_number("epoch", epoch);
+    put_end();
+    return status;
+}
+
+static thole_status call_sign(struct postgres *pg)
+{
+    uint64_t mark = 0;
+    thole_status const status =
+        projector_store_sign(pg, (uint32_t)line_number(0), line_number(1), line_number(2), &mark, &line.err);
+    (void)fputs(" ", line.to);
+    put_number("mark", mark);
     put_end();
     return status;
 }
@@ -638,6 +621,7 @@ static const struct {
     {"apply", call_apply},
     {"partition", call_partition},
     {"rows_complete", call_rows_complete},
+    {"sign", call_sign},
     {"reset", call_reset},
     {"timers", call_timers},
     {"live", call_live},

@@ -103,10 +103,19 @@ static void test_the_key_as_text(void)
         CU_ASSERT_FALSE(nonce_key_read(thole_slice_from(bad[i]), &back));
 }
 
+static void test_marks_of_keys(void)
+{
+    struct nonce_key a = {.bytes = {1}}, b = {.bytes = {2}};
+    CU_ASSERT_EQUAL(nonce_key_mark(&a), nonce_key_mark(&a));
+    CU_ASSERT_NOT_EQUAL(nonce_key_mark(&a), nonce_key_mark(&b));
+    CU_ASSERT(nonce_key_mark(&a) > 0 && nonce_key_mark(&a) <= INT64_MAX);
+}
+
 static const struct thole_test tests[] = {
     {"what_it_is", test_what_it_is},
     {"what_may_be_one", test_what_may_be_one},
     {"which_results_are_refused", test_which_results_are_refused},
     {"the_key_as_text", test_the_key_as_text},
+    {"marks_of_keys", test_marks_of_keys},
 };
 THOLE_TEST_MAIN("nonce", tests)
