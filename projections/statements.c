@@ -732,7 +732,8 @@ const struct statement_text statement_texts[STATEMENTS] = {
         {"logs_forget", "",
          "UPDATE partitions AS q SET epoch = q.epoch + 1, projected_seq = 0, projected_mark = 0, kept_seq = "
          "0,"
-         " kept_mark = 0, later_seq = 0, later_mark = 0, incarnation = NULL, updated_at = clock_timestamp()"
+         " kept_mark = 0, later_seq = 0, later_mark = 0, signed_mark = 0, incarnation = NULL,"
+         " updated_at = clock_timestamp()"
          " WHERE q.p = ANY ($1::int4[])"},
     [STATEMENT_ACTIVITIES_FORGET] = {"activities_forget", "",
                                      "DELETE FROM worker_queue WHERE p = ANY ($1::int4[])"},

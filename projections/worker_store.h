@@ -3,10 +3,11 @@
  * each connection. A row is held by the worker that it names (the incarnation of its process, which is
  * globally unique); the worker must not run a try twice at a time. If the database has lost a claim (a crash
  * undid it, or the row was projected again), its worker's next call restores it, unless another worker has a
- * lease by then, or the row is about another message, of which the digest differs: that claim is ROW_STOLEN. A row of another try of the same activity counts as missing, and so does one that is
- * completed from outside. A missing row means cancelled or done only if the partition's rows are complete
- * (projector_store_complete()); else it is ROW_UNKNOWN, and must be asked again. So is one of several rows
- * that Postgres refuses to change for what is in it: those beside it are changed.
+ * lease by then, or the row is about another message, of which the digest differs: that claim is ROW_STOLEN. A
+ * row of another try of the same activity counts as missing, and so does one that is completed from outside. A
+ * missing row means cancelled or done only if the partition's rows are complete (projector_store_complete()); else
+ * it is ROW_UNKNOWN, and must be asked again. So is one of several rows that Postgres refuses to change for what
+ * is in it: those beside it are changed.
  *
  * Each call is one statement for all claims and one round trip; a second one reads those that had no row to
  * change, if any. Rows are locked in the order of their keys, so that calls never deadlock. A call waits for

@@ -6,7 +6,7 @@
 #include "server_process.h"
 #include "thole/client.h"
 
-enum { STACK_PROGRAMS_MAX = 16 };
+enum { STACK_PROGRAMS_MAX = 32 };
 
 struct stack_program {
     pid_t pid; /* 0 while it does not run */

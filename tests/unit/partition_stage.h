@@ -46,7 +46,7 @@ struct stage {
     struct in_timers timer_rows; /* rows that it is given, however often it reads them */
     /* records of all outputs */
     struct rows_state rows;                 /* the state that the batches have made */
-    bool other_key;                         /* the rows are signed with a key that was given up */
+    bool other_key;                         /* the rows are signed with another key than the namespace has */
     enum rows_fault fault;                  /* of the last reset */
     struct projected applied;               /* the state that it was told last */
     uint64_t durable;                       /* up to there it never forgets that */

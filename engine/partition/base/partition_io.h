@@ -295,7 +295,7 @@ struct out_store_open {
 /* Why the rows are of no use, and are made again. */
 enum rows_fault {
     ROWS_FAULT_OTHER_LOG, /* of another log, or of a time of which the log has no deletions any more */
-    ROWS_FAULT_OTHER_KEY, /* signed with a key of nonces that was given up */
+    ROWS_FAULT_OTHER_KEY, /* signed with another key of nonces than the namespace has */
 };
 struct out_store_reset {
     enum rows_fault fault;
@@ -520,7 +520,7 @@ uint64_t instance_id_hash(thole_slice id);
 struct in_store_opened {
     uint64_t epoch; /* the database's newest epoch; if newer than the one asked for, this owner is fenced */
     struct rows_state rows;
-    bool other_key; /* rows of activities are signed with a key of nonces that was given up */
+    bool other_key; /* rows of activities are signed with another key of nonces than the namespace has */
 };
 struct in_store_reset {
     struct rows_state rows; /* nothing is projected */

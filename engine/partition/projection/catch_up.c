@@ -12,7 +12,7 @@ enum { RESULTS_LOOK = 20000 /* messages of the inbox: bounds the time to a fract
 /* --- the projection up to here ------------------------------------------------------------------- */
 
 /* The rows are not from this log: the log lost its tail, or one of the two was restored from a backup. Or they
- * are signed with a key that was given up: a worker that had one may have deleted it, and its result is refused.
+ * are signed with another key than the namespace has: a worker that had one may have deleted it, and its result is refused.
  * All that is owed is found again when the log is read from the beginning. */
 static void catch_up_reset(struct projection *p, enum rows_fault fault)
 {

@@ -14,7 +14,7 @@
  *   request_table.c     its executor, its retries, who takes its answer
  *   request_flow.c      how many of which kind are under way
  *   store.c             executor: one thread with one Postgres connection
- *   loader.c            executors: a few threads for reads of streams that block, and as many for cleaning
+ *   loader.c            executors: threads that block on streams, some for loads and others for cleaning
  *   remover.c           executor: one thread that removes histories
  *
  * Requests, by what they are about; each file makes them, carries them out and takes their answers:

@@ -33,7 +33,7 @@ enum {
     FIRST_RETRY_MS = 100,
     NAP_MS = 50,
     LOADER_THREADS = 2,
-    CLEANER_THREADS = 8, /* they wait for round trips: with two, deletions were made faster than they went */
+    CLEANER_THREADS = 8, /* a look is up to a second of round trips: partitions are looked at side by side */
     /* Of the connection for queries. Each loss costs what was being received of one message, which nats.c
      * forgets: at most 8 a minute. */
     QUERIES_PAUSE_MAX_MS = 15000,

@@ -82,9 +82,9 @@ static void rows_reset(struct shard *shard, struct owned *owned, const struct pa
         [ROWS_FAULT_OTHER_LOG] =
             "of another log, or of a time of which the log has no deletions any more: they are removed, and "
             "made again from the histories",
-        [ROWS_FAULT_OTHER_KEY] =
-            "signed with another key of nonces, which was given up: they are made again, and activities that "
-            "workers have begun are run again"};
+        [ROWS_FAULT_OTHER_KEY] = "signed with another key of nonces than the namespace has: they are made "
+                                 "again, and activities that "
+                                 "workers have begun are run again"};
     log_line_of(LOG_LEVEL_WARN, "partition", LOG_PARTITION(owned->p), "the rows in Postgres are %s",
                 faults[out->store_reset.fault]);
     store_ask(shard, owned, out, REQ_STORE_RESET);

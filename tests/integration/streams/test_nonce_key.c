@@ -10,7 +10,13 @@
 
 #define KEY "$KV.THOLE_default_SECRET.nonces"
 #define BUCKET "KV_THOLE_default_SECRET"
-enum { WAIT_MS = 30000, WORK_MS = 4000, STORED_MS = 500, KEY_BYTES = 400 };
+enum {
+    WAIT_MS = 30000,
+    WORK_MS = 4000,
+    STORED_MS = 500,
+    SAVED_MS = 2500 /* then the rows are saved, and not made from the log again */,
+    KEY_BYTES = 400
+};
 
 static struct stack stack;
 static thole_client *client;
@@ -175,14 +181,41 @@ static void test_lost_with_all_engines_down(void)
     CHECK_STR("lost", stack_outcome(client, "lost", 4 * WAIT_MS, &status), "x,reserve,charge,ship");
 }
 
-/* The activity's worker goes on, and has a result that no engine takes: it ends before the next engine opens
- * the partition, or after that. The activity is run again, by another worker. */
+/* The worker has stored its result and removed its row. */
+static void until_no_row(const char *id)
+{
+    uint64_t const end = now_us() + (uint64_t)WAIT_MS * 1000;
+    char sql[120];
+    (void)snprintf(sql, sizeof sql, "SELECT count(*) FROM thole_default.worker_queue WHERE instance = '%s'",
+                   id);
+    while (strcmp(stack_sql(&stack, sql), "0") != 0 && now_us() < end)
+        pause_ms(50);
+    CHECK_STR("rows", stack_sql(&stack, sql), "0");
+}
+
+/* With no engine running somebody stores another key, from a backup of another time for instance. */
+static void replace_key(void)
+{
+    struct buf answer;
+    buf_init(&answer, 1 << 20);
+    ask("$JS.API.STREAM.PURGE." BUCKET, NULL, "", &answer);
+    ask(KEY, NULL, "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff", &answer);
+    CU_ASSERT_PTR_NULL(strstr(buf_cstr(&answer), "\"error\""));
+    read_key(key);
+    buf_release(&answer);
+}
+
+/* The activity's worker goes on, and no engine takes its result: its result is stored before the key is
+ * another one; or it ends after the next engine has opened the partition; or its renewal comes first. The
+ * activity is run again, by another worker. */
 static void test_worker_outlives(void)
 {
     static const struct {
         const char *id, *work_ms;
-        unsigned ends_ms;
-    } rows[] = {{"ends-before", "2500", 3000}, {"ends-after", "15000", 16000}};
+        const char *says; /* the worker; NULL: it has ended before */
+    } rows[] = {{"ends-before", "4000", NULL},
+                {"ends-after", "7000", "result refused, another worker has taken it over"},
+                {"is-renewed", "20000", "path=lease_lost"}};
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         char name[32];
         thole_instance_status status;
@@ -193,20 +226,30 @@ static void test_worker_outlives(void)
         (void)snprintf(name, sizeof name, "slow-%zu", i);
         struct stack_program *const slow = stack_program_of(&stack, "program_orders", name, "worker");
         unsetenv("ORDERS_WORK_MS");
+        CU_ASSERT(stack_logged(slow, "msg=serving", 1, WAIT_MS));
+        CU_ASSERT(stack_logged(engine, "joined", 1, WAIT_MS));
         CHECK_OK(thole_client_start(client, thole_slice_from(rows[i].id), THOLE_STR("order"), THOLE_STR("x"),
                                     NULL, &stack.err),
                  &stack.err);
-        uint64_t const begun = now_us();
-        pause_ms(1000);
-        lose_key();
-        if (now_us() < begun + 3000 * 1000)
-            pause_ms(3000 - (unsigned)((now_us() - begun) / 1000));
+        pause_ms(SAVED_MS);
+        if (rows[i].says == NULL) {
+            stack_kill9(engine);
+            until_no_row(rows[i].id);
+            replace_key();
+        } else {
+            lose_key();
+        }
         (void)snprintf(name, sizeof name, "next-%zu", i);
-        engine = stack_program_with(&stack, "program_orders", name, "engine", "--partitions", "2", NULL);
-        CU_ASSERT(stack_logged(engine, "signed with another key of nonces", 2, WAIT_MS));
-        CU_ASSERT(now_us() < begun + 15000 * 1000);
-        if (now_us() < begun + (uint64_t)rows[i].ends_ms * 1000)
-            pause_ms(rows[i].ends_ms - (unsigned)((now_us() - begun) / 1000));
+        engine = stack_program_with(&stack, "program_orders", name, "engine", "--partitions", "2", "--sweep",
+                                    "5s", NULL);
+        if (rows[i].says == NULL) {
+            CU_ASSERT(stack_logged(engine, "signed with another key of nonces", 2, WAIT_MS));
+            CU_ASSERT(stack_logged(engine, "its nonce is another one", 1, WAIT_MS));
+        } else {
+            CU_ASSERT(stack_logged(slow, rows[i].says, 1, WAIT_MS));
+            CU_ASSERT_EQUAL(stack_count(engine->log, "signed with another key"),
+                            0); /* recover removed them */
+        }
         CU_ASSERT_EQUAL(stack_terminate(slow, WAIT_MS), 0);
         (void)snprintf(name, sizeof name, "fast-%zu", i);
         struct stack_program *const fast = stack_program_of(&stack, "program_orders", name, "worker");
